@@ -15,9 +15,6 @@
 
 static const cn__engine engine = {
     .evaluate = cn__plan_evaluate,
-    .record = cn__plan_record,
-    .replay = cn__plan_replay,
-    .recording_free = cn__recording_free,
     .plans_open = cn__cache_open,
     .plans_close = cn__cache_close,
     .cast = cn_cast,

@@ -34,12 +34,12 @@ BELOW = {
     "text": "core io",
     "look": "core plan gpu",
     "open.c": "core plan cpu gpu ops grad",
-    "onnx": "core ops grad nn io open.c",
+    "onnx": "core plan ops grad nn io open.c",
 }
 
 # The headers that a folder offers to other folders. A folder without an entry offers all its headers.
 OFFERS = {
-    "plan": "plan/plan.h plan/evaluate.h",
+    "plan": "plan/plan.h plan/evaluate.h plan/record.h",
     "cpu": "cpu/kernel.h cpu/workers.h cpu/gemm.h cpu/gemm_cpu.h cpu/gather_cpu.h cpu/open.h cpu/isa.h cpu/each_type.h "
            "cpu/processor.h cpu/random_words.h",
     "gpu": "gpu/shaders.h gpu/variants.h gpu/open.h",

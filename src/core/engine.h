@@ -9,18 +9,9 @@
    a handle. */
 typedef enum cn__want { CN__WANT_ASKED, CN__WANT_LIVE } cn__want;
 
-/* An evaluation that can be repeated with other inputs: no node is made, and no plan is looked up. */
-typedef struct cn__recording cn__recording;
-
 typedef struct cn__engine {
     /* plan: evaluates the component of root; root NULL: all pending nodes */
     bool (*evaluate)(cn_ctx *ctx, cn__node *root, cn__want want);
-    /* plan: evaluates all of `out` and records how; `in` are the values that may differ the next time. Sets *made, to NULL
-       if it cannot be repeated: in several evaluations, with random numbers or assignments. False: an error */
-    bool (*record)(cn_ctx *ctx, cn_tensor *const *in, int n_in, cn_tensor *const *out, int n_out, cn__recording **made);
-    /* plan: evaluates the same for inputs of the same dtypes, shapes, strides and offsets; out: new handles */
-    bool (*replay)(cn__recording *r, cn_tensor *const *in, cn_tensor **out);
-    void (*recording_free)(cn__recording *r); /* NULL is fine */
     bool (*plans_open)(cn_ctx *ctx);
     void (*plans_close)(cn_ctx *ctx);
     /* ops: operators that applying, reading and assigning need */

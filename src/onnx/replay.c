@@ -1,11 +1,11 @@
 /* Repeats forwards. A graph whose inputs have the same shapes as before makes the same nodes and finds the same plan. So
    a forward that came a few times is recorded: the next one runs the plan at once. This is done where no gradients are
    recorded, and only for graphs that look at the shapes of their inputs, not at their values. */
-#include "core/engine.h"
 #include "core/errors.h"
 #include "core/handle.h"
 #include "core/host.h"
 #include "onnx/run.h"
+#include "plan/record.h"
 
 enum {
     MOST_RECORDED = 8, /* shapes; the oldest is forgotten for a new one */
@@ -46,9 +46,9 @@ static void list_weights(const onnx_graph *g, cn_tensor **own)
     }
 }
 
-static void forget(onnx_model *m, replay *r)
+static void forget(replay *r)
 {
-    m->ctx->engine->recording_free(r->recording);
+    cn__recording_free(r->recording);
     *r = (replay){ 0 };
 }
 
@@ -76,13 +76,13 @@ static void check_weights(onnx_model *m, onnx_replays *all, cn_tensor *const *gi
         same &= now == all->made[i] && (!t || cn__onnx_lasts(t));
         all->made[i] = now;
     }
-    for (int i = 0; i < all->n && !same; i++) forget(m, &all->v[i]);
+    for (int i = 0; i < all->n && !same; i++) forget(&all->v[i]);
     if (!same) all->n = all->next = 0;
 }
 
 void cn__onnx_replays_free(onnx_model *m)
 {
-    for (int i = 0; m->replays && i < m->replays->n; i++) forget(m, &m->replays->v[i]);
+    for (int i = 0; m->replays && i < m->replays->n; i++) forget(&m->replays->v[i]);
     m->replays = NULL;
 }
 
@@ -122,11 +122,11 @@ static replay *find(onnx_replays *all, const onnx_ports *at)
     return NULL;
 }
 
-static replay *add(onnx_model *m, onnx_replays *all, const onnx_ports *at)
+static replay *add(onnx_replays *all, const onnx_ports *at)
 {
     replay *r = &all->v[all->next];
     if (all->n < MOST_RECORDED) all->n++;
-    else forget(m, r);
+    else forget(r);
     all->next = (all->next + 1) % MOST_RECORDED;
     r->of = (signature){ .n_in = at->n_in, .n_out = at->n_out };
     memcpy(r->of.in_at, at->in_at, sizeof at->in_at);
@@ -144,7 +144,7 @@ bool cn__onnx_replay(onnx_model *m, const onnx_ports *at, cn_onnx_value *out, bo
     replay *r = find(m->replays, at);
     if (!r || !r->recording) return true;
     *found = true;
-    if (!m->ctx->engine->replay(r->recording, at->in, made)) return false;
+    if (!cn__plan_replay(r->recording, at->in, made)) return false;
     for (int i = 0; i < at->n_out; i++) out[i] = (cn_onnx_value){ .name = out[i].name, .tensor = made[i] };
     return true;
 }
@@ -177,7 +177,7 @@ bool cn__onnx_note_forward(onnx_model *m, const onnx_ports *at, cn_onnx_value *o
     if (!all) return false;
     if (first) check_weights(m, all, at->weights);
     replay *r = find(all, at);
-    if (!r) r = add(m, all, at);
+    if (!r) r = add(all, at);
     if (!are_apart(m, all, at) || ++r->seen != RECORDED_AFTER) return true;
-    return m->ctx->engine->record(m->ctx, at->in, at->n_in, made, at->n_out, &r->recording);
+    return cn__plan_record(m->ctx, at->in, at->n_in, made, at->n_out, &r->recording);
 }

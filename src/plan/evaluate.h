@@ -6,12 +6,6 @@
 
 bool cn__plan_evaluate(cn_ctx *ctx, cn__node *root, cn__want want); /* root NULL: everything pending */
 
-/* record.c: see core/engine.h. */
-bool cn__plan_record(cn_ctx *ctx, cn_tensor *const *in, int n_in, cn_tensor *const *out, int n_out,
-                     cn__recording **made);
-bool cn__plan_replay(cn__recording *r, cn_tensor *const *in, cn_tensor **out);
-void cn__recording_free(cn__recording *r);
-
 /* The context's cache of plans. */
 bool cn__cache_open(cn_ctx *ctx); /* false: no memory */
 void cn__cache_close(cn_ctx *ctx);

@@ -1,9 +1,12 @@
 /* Records an evaluation, so that it can be repeated with other inputs. A recording has the plan, the nodes and leaves that
    a run of the plan reads, and how its results lie in memory. Repeating it makes one leaf for each result. */
+#include "plan/record.h"
+
+#include "core/engine.h"
 #include "core/errors.h"
+#include "core/handle.h"
 #include "core/layout.h"
 #include "plan/cache.h"
-#include "plan/evaluate.h"
 
 /* How a result lies: in memory number `memory` of the run. */
 typedef struct result {
