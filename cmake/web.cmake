@@ -134,7 +134,7 @@ endfunction()
 function(cairn_add_web_page)
     file(GLOB rooms CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/rooms/*.c)
     file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_cpu.c)
-    list(FILTER kernels EXCLUDE REGEX "/(recurrent|ctc|fft)_cpu\\.c$") # kernels.c has empty tables of these
+    list(FILTER kernels EXCLUDE REGEX "/(recurrent|ctc|fft|depthwise|whole)_cpu\\.c$") # kernels.c has empty tables
     add_library(cairn_rooms OBJECT EXCLUDE_FROM_ALL ${rooms} ${kernels})
     target_include_directories(cairn_rooms PRIVATE include src)
     target_compile_definitions(cairn_rooms PRIVATE CN__ISA=rooms cn__kernel_tables_rooms=cn__kernel_tables_baseline)
@@ -154,7 +154,8 @@ function(cairn_add_web_page)
     foreach(name single threads)
         add_executable(cairn_web_page_${name} EXCLUDE_FROM_ALL $<TARGET_OBJECTS:cairn_rooms>)
         cairn_link_web_module(cairn_web_page_${name} ${name} rooms _room_functions,_room_names UTF8ToString cairn_small)
-        target_link_options(cairn_web_page_${name} PRIVATE -sMALLOC=emmalloc) # the smaller one
+        target_link_options(cairn_web_page_${name} PRIVATE -sMALLOC=emmalloc -sTEXTDECODER=2
+                            -sBINARYEN_EXTRA_PASSES=-Oz,--converge) # all for fewer bytes
         add_dependencies(cairn_web_page cairn_web_page_${name})
     endforeach()
 endfunction()

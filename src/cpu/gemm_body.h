@@ -20,6 +20,14 @@ enum {
     NAME(further) = 32, /* the same in a panel */
 };
 
+/* Panels of B that a single row of A is multiplied by at once. On the web, where bytes of code count, few rows have no
+   loops of their own. */
+#if defined(__wasm__)
+enum { NAME(beside) = 1 };
+#else
+enum { NAME(beside) = 2 };
+#endif
+
 /* C(rows,width) = A(rows,k)·B(k,width), or += if `add`. Rows of B and C are contiguous. */
 typedef struct NAME(job) {
     int64_t k;
@@ -305,7 +313,8 @@ static void NAME(pack_b)(void *packed, const void *from, int64_t k, int64_t cols
 static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
 {
     const bool vectors = cols == NAME(width) && g->c_col == 1, a_packed = g->a_row == 1 && g->a_col == ROWS;
-    const bool two = vectors && !a_packed && !g->b_to && ROWS < g->m && g->m < 2 * ROWS; /* tiles, of equal height */
+    const bool two = NAME(beside) > 1 && vectors && !a_packed && !g->b_to && ROWS < g->m &&
+                     g->m < 2 * ROWS; /* tiles, of equal height */
     const int64_t tall = two ? (g->m + 1) / 2 : ROWS, a_tile = two ? tall * g->a_row : g->a_tile;
     for (int64_t r = 0; r < g->m; r += tall, j->a += a_tile, j->c += tall * g->c_row) {
         const int64_t rows = cn__smaller(g->m - r, tall);
@@ -316,7 +325,8 @@ static void NAME(panel)(const cn__gemm_block *g, NAME(job) * j, int64_t cols)
             j->b_row = NAME(width);
         } else if (whole && b_packed && a_packed) NAME(whole_tile)(j);
         else if (whole && b_packed) NAME(rows_tile)(j);
-        else if (vectors && b_packed && r > 0) NAME(runs_of)(j, rows); /* the first tile prefetches B */
+        else if (NAME(beside) > 1 && vectors && b_packed && r > 0)
+            NAME(runs_of)(j, rows); /* the first tile prefetches B */
         else if (vectors) NAME(tile_of)(j, rows);
         else NAME(tile_apart)(j, rows, cols, g->c_col);
     }
@@ -359,8 +369,6 @@ static void NAME(multiply_rows)(const cn__gemm_block *g, const T *b, T *c, int64
     }
 }
 
-enum { NAME(beside) = 2 }; /* panels */
-
 /* One row of A times neighbouring panels of B: a row times one panel would wait for its own sums. */
 static void NAME(one_row)(const cn__gemm_block *g, const T *b, T *c)
 {
@@ -390,8 +398,8 @@ static void NAME(multiply)(const cn__gemm_block *g)
     for (int64_t q = 0; q < g->n; q += cols) {
         const int64_t lines = (g->n - q) / (NAME(line) * NAME(lanes)) * (NAME(line) * NAME(lanes));
         const bool wide = g->m == 1 && g->b_panel == NAME(width) && g->c_col == 1 && lines >= 8 * NAME(lanes);
-        const bool few = g->m == 1 && g->b_row == NAME(width) && g->b_panel != NAME(width) && g->c_col == 1 &&
-                         !g->b_to && g->n - q >= NAME(beside) * NAME(width);
+        const bool few = NAME(beside) > 1 && g->m == 1 && g->b_row == NAME(width) && g->b_panel != NAME(width) &&
+                         g->c_col == 1 && !g->b_to && g->n - q >= NAME(beside) * NAME(width);
         cols = few ? NAME(beside) * NAME(width) : wide ? lines : cn__smaller(g->n - q, NAME(width));
         NAME(job)
         j = { .k = g->k,
