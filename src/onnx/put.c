@@ -72,6 +72,13 @@ bool cn__put_give(onnx_put *c, int i, onnx_val *v)
     return v != NULL;
 }
 
+bool cn__put_same_args(const onnx_put *c, int n)
+{
+    for (int i = 0; c->twin && i < n; i++)
+        if (c->step->args[i].u != c->twin->args[i].u) return false;
+    return true;
+}
+
 bool cn__put_refuse(onnx_put *c, const char *why)
 {
     onnx_missing *all = c->w->missing.v;

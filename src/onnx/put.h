@@ -119,6 +119,8 @@ const cn_meta *cn__put_result(const onnx_put *c, int i); /* of result i */
 static inline const cn_layout *cn__put_in(const onnx_put *c) { return &cn__put_meta(c, 0)->layout; }
 bool cn__put_wanted(const onnx_put *c, int i);      /* whether any step, or the graph, reads result i */
 bool cn__put_give(onnx_put *c, int i, onnx_val *v); /* result i is v; false: v is NULL */
+/* Whether the first n arguments are the same, bit for bit, in the second trace; also if there is none. */
+bool cn__put_same_args(const onnx_put *c, int n);
 /* The call cannot be written. The reason is a literal: "steps are not 1". Returns false. */
 bool cn__put_refuse(onnx_put *c, const char *why);
 

@@ -35,7 +35,7 @@ bool cn__write_full(onnx_put *c)
     const int64_t *shape = m->layout.shape, *other = other_shape(c);
     const double v = c->step->args[0].f;
     const int n = m->layout.ndim;
-    if (c->twin && memcmp(&c->twin->args[0], &c->step->args[0], sizeof(cn_arg)) != 0) c->w->not_alike = true;
+    if (!cn__put_same_args(c, 1)) c->w->not_alike = true;
     cn_dims dims = { .n = n };
     for (int i = 0; i < n; i++) dims.v[i] = shape[i];
     const bool moves = other && memcmp(shape, other, sizeof *shape * (size_t)n) != 0;
@@ -49,7 +49,7 @@ bool cn__write_arange(onnx_put *c)
     const cn_meta *m = cn__put_result(c, 0);
     const cn_arg *a = c->step->args;
     const bool whole = !cn_dtype_is_float(m->dtype), half = m->dtype == CN_F16 || m->dtype == CN_BF16;
-    if (c->twin && memcmp(c->twin->args, a, 2 * sizeof *a) != 0) c->w->not_alike = true;
+    if (!cn__put_same_args(c, 2)) c->w->not_alike = true;
     onnx_val *count = cn__put_squeeze(c, cn__put_sizes(c, m->layout.shape, other_shape(c), 1), 0);
     onnx_val *k = EMIT("Range", cn__put_number(c, CN_I64, 0), count, cn__put_number(c, CN_I64, 1));
     const cn_dtype t = whole ? CN_I64 : half ? CN_F32 : m->dtype;
