@@ -81,8 +81,7 @@ static bool write_call(onnx_put *c)
     }
     if (!row) return cn__put_refuse(c, NULL);
     if (c->twin && !row->sizes &&
-        (memcmp(s->attrs, c->twin->attrs, s->op->attr_size) != 0 ||
-         !cn__put_same_args(c, CN_MAX_ARGS)))
+        (memcmp(s->attrs, c->twin->attrs, s->op->attr_size) != 0 || !cn__put_same_args(c, CN_MAX_ARGS)))
         c->w->not_alike = true;
     if (row->rule) return row->rule(c);
     return GIVE(cn__put_expression(c, row->expression));
