@@ -67,10 +67,18 @@ void write_samples(void)
 static float array_x[31 * 4];
 static int64_t array_y[31];
 
+/* Once: the workers of another loader may read them. */
+static void fill_arrays(void)
+{
+    static bool filled;
+    for (int i = 0; i < 31 * 4 && !filled; i++) array_x[i] = (float)i * 0.5f;
+    for (int i = 0; i < 31 && !filled; i++) array_y[i] = i % 5;
+    filled = true;
+}
+
 static cn_dataset *make_arrays(cn_ctx *cn)
 {
-    for (int i = 0; i < 31 * 4; i++) array_x[i] = (float)i * 0.5f;
-    for (int i = 0; i < 31; i++) array_y[i] = i % 5;
+    fill_arrays();
     cn_field field[2] = { { CN_F32, CN_DIMS(2, 2), 0 }, { .dtype = CN_I64 } };
     return cn_dataset_arrays(cn, 31, field, CN_LIST(const void *, array_x, array_y));
 }
