@@ -41,7 +41,7 @@ BELOW = {
 OFFERS = {
     "plan": "plan/plan.h plan/evaluate.h plan/record.h",
     "cpu": "cpu/kernel.h cpu/workers.h cpu/gemm.h cpu/gemm_cpu.h cpu/gather_cpu.h cpu/open.h cpu/isa.h cpu/each_type.h "
-           "cpu/processor.h cpu/random_words.h",
+           "cpu/fma.h cpu/processor.h cpu/random_words.h",
     "gpu": "gpu/shaders.h gpu/variants.h gpu/open.h",
     "grad": "grad/walk.h",
     "io": "io/files.h io/json.h",

@@ -6,13 +6,13 @@ sizes.
 
 import enum
 import os
-import tempfile
 import warnings
 
 import cairn
 from cairn import _C
 from cairn._C import Tensor
 from cairn.nn import Module
+from cairn.serialization import _through_file
 
 from ._module import OnnxModule
 
@@ -202,15 +202,7 @@ def _to_file(f, write):
     """Calls write(path) for a path or a file that is open for writing. The path of a program may not exist."""
     if not hasattr(f, "write"):
         return write(os.fsdecode(os.fspath(f)))
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.onnx")
-        write(path)
-        with open(path, "rb") as file:
-            while True:
-                part = file.read(1 << 24)
-                if not part:
-                    break
-                f.write(part)
+    return _through_file(write, f)
 
 
 class ONNXProgram:

@@ -3,24 +3,9 @@
 
 #include <string.h>
 
+#include "cpu/fma.h"
 #include "cpu/isa.h"
 #include "ops/contract/depthwise.h"
-
-#if defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-#define BYTES            32
-#define FMA_f32(x, y, z) _mm256_fmadd_ps(x, y, z)
-#define FMA_f64(x, y, z) _mm256_fmadd_pd(x, y, z)
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#define BYTES            16
-#define FMA_f32(x, y, z) vfmaq_f32(z, x, y)
-#define FMA_f64(x, y, z) vfmaq_f64(z, x, y)
-#else
-#define BYTES            16
-#define FMA_f32(x, y, z) ((x) * (y) + (z))
-#define FMA_f64(x, y, z) ((x) * (y) + (z))
-#endif
 
 /* Nothing for AVX-512: a tap reads a vector for each multiplication, and two of 32 bytes are read as fast as one of
    64. */

@@ -3,23 +3,8 @@
 
 #include <string.h>
 
+#include "cpu/fma.h"
 #include "ops/contract/taps_cells.h"
-
-#if defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-#define BYTES            32
-#define FMA_f32(x, y, z) _mm256_fmadd_ps(x, y, z)
-#define FMA_f64(x, y, z) _mm256_fmadd_pd(x, y, z)
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#define BYTES            16
-#define FMA_f32(x, y, z) vfmaq_f32(z, x, y)
-#define FMA_f64(x, y, z) vfmaq_f64(z, x, y)
-#else
-#define BYTES            16
-#define FMA_f32(x, y, z) ((x) * (y) + (z))
-#define FMA_f64(x, y, z) ((x) * (y) + (z))
-#endif
 
 /* Nothing for AVX-512: vectors of 64 bytes would sum the gradients of weights in another order. */
 #define TEMPLATE "ops/contract/taps_body.h"
